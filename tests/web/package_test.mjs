@@ -139,9 +139,11 @@ for (const module of modules.slice(0, 2)) {
     changed[changed.length - 1000] ^= 1;
     await refused(changed, {verify: true});
     // Any byte of header, directory and configuration: a refusal, or a model that computes.
-    let opened = 0;
-    for (let at = 0; at < 4096; at += 5) {
-      const one = new Uint8Array(bytes);
+    const small = readFileSync(modelOf('q4'));
+    let opened = 0, tried = 0;
+    for (let at = 0; at < 4096; at += module === 'native' ? 15 : 5) {
+      const one = new Uint8Array(small);
+      ++tried;
       one[at] ^= 1 << at % 8;
       const model = await load(one, {module, threads: 1, maxPositions: 32}).catch((error) => assert.ok(error instanceof FoveaError, error));
       if (!model) continue;
@@ -149,7 +151,7 @@ for (const module of modules.slice(0, 2)) {
       if (model.info.kind === 'text') await model.logits([1, 2, 3]);
       model.close();
     }
-    assert.ok(opened > 0 && opened < 820);
+    assert.ok(opened > 0 && opened < tried);
     const model = await load(demo, {module});
     await assert.rejects(model.complete('x', {topQ: 1}), /topQ: expected an option of generate/);
     await assert.rejects(model.complete('x', {temperature: -1}), FoveaError);
