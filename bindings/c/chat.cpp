@@ -258,6 +258,15 @@ int fovea_host_compile_form(const fovea_host_model* model, uint32_t kind, const 
 
 void fovea_host_free_form(fovea_host_form* form) { delete form; }
 
+int fovea_host_form_bytes(const fovea_host_form* form, const void** bytes, size_t* n_bytes, const void** index,
+                          size_t* n_index) {
+    return run([&] {
+        const host::Form& made = *need(form, "form")->form;
+        *need(bytes, "bytes") = made.bytes.data(), *need(n_bytes, "n_bytes") = made.bytes.size();
+        *need(index, "index") = made.index->data(), *need(n_index, "n_index") = made.index->size();
+    });
+}
+
 int fovea_host_session_bytes(const fovea_host_model* model, const fovea_limits* limits, uint64_t* n_bytes) {
     return run([&] {
         need(n_bytes, "n_bytes");

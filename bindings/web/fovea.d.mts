@@ -1,13 +1,16 @@
 /** A refusal, in one line: what was expected, and what was got. */
 export class FoveaError extends Error {}
 
-/** The package's modules, by what they use: relaxed SIMD with a fused multiply-add, SIMD128, neither. */
-export type ModuleName = 'relaxed' | 'simd128' | 'scalar';
+/** The package's modules: Node's addon, and those of WebAssembly by what they use: relaxed SIMD with a fused multiply-add, SIMD128, neither. */
+export type ModuleName = 'native' | 'relaxed' | 'simd128' | 'scalar';
 
-/** Those that this engine can run, the fastest first. The results are the same in every bit. */
+/** Those that this engine can run, the fastest first; "native" where the addon's package is installed. The results are the same in every bit. */
 export const modules: readonly ModuleName[];
 
-/** A path (Node.js), a URL, or bytes of a .fovea file, which `fovea convert` makes. */
+/**
+ * A path (Node.js), a URL, or bytes of a .fovea file, which `fovea convert` makes. By path the addon also opens a GGUF file or a folder of
+ * Hugging Face, which it converts once into the user's cache folder.
+ */
 export type Source = string | URL | ArrayBuffer | ArrayBufferView | Blob | Response | ReadableStream<Uint8Array> |
     AsyncIterable<Uint8Array>;
 
@@ -25,9 +28,11 @@ export interface LoadOptions {
   batch?: number;
   /** How keys and values are cached ["f32"]. */
   cacheType?: 'f32' | 'f16' | 'q8' | 'q4';
+  /** Of the addon alone: threads that compute [the machine's fast cores]. */
+  threads?: number;
   /** The module [the first of `modules`]. */
   module?: ModuleName;
-  /** Kernels: "relaxed_simd", "simd128" or "scalar", which every module has [the module's best]. */
+  /** Kernels: "relaxed_simd", "simd128" or "scalar", which every module has; the addon's as the command line's [the module's best]. */
   isa?: string;
 }
 
@@ -93,7 +98,9 @@ export interface GenerateOptions extends Sampling {
   /** A form that the answer fits: what `fovea grammar MODEL --json-schema FILE -o FORM` wrote. */
   form?: Uint8Array;
   showSpecial?: boolean;
-  /** Ends the text between two passes; the iterator then throws the signal's reason. */
+  /** A schema that the answer, which is JSON, fits: an object or its text. Of the addon alone, which compiles it. */
+  schema?: object | string;
+  /** Ends the text between two passes, with the addon within a layer's time; the iterator then throws the signal's reason. */
   signal?: AbortSignal;
 }
 
@@ -115,12 +122,11 @@ export interface ChatOptions extends GenerateOptions {
   variables?: Record<string, unknown>;
 }
 
-/** One model in one module's memory. It makes one text at a time; load it twice for two. */
+/** A model in a module's memory. It makes one text at a time; load it twice for two. */
 export class Model {
-  static load(source: Source, options?: LoadOptions): Promise<Model>;
   private constructor();
   readonly info: Info;
-  /** Bytes of WebAssembly memory, of which the file and the arena are most. */
+  /** Bytes of WebAssembly memory, of which the file and the arena are most; with the addon those two alone. */
   readonly memoryBytes: number;
   /** Gives the memory to the next model. */
   close(): void;
@@ -140,15 +146,15 @@ export class Model {
   renderChat(messages: Message[], variables?: Record<string, unknown>): Promise<string>;
 
   /** A text's vector, or if the model does not pool its tokens' vectors one after the other. */
-  embed(text: string | Iterable<number>): Float32Array;
-  embed(texts: (string | Iterable<number>)[]): Float32Array[];
+  embed(text: string | Iterable<number>): Promise<Float32Array>;
+  embed(texts: (string | Iterable<number>)[]): Promise<Float32Array[]>;
 
   /** The logits after each token, [tokens][vocabSize]; computed so many at once, which changes no bit. */
-  logits(tokens: ArrayLike<number>, options?: {piece?: number}): Float32Array;
+  logits(tokens: ArrayLike<number>, options?: {piece?: number}): Promise<Float32Array>;
 
   /** A layer's attention weights, [heads][queries][keys]; without perHead their mean, with one head. */
   attention(text: string | Iterable<number>, options?: {layer?: number; perHead?: boolean}):
-      {tokens: Uint32Array; shape: [number, number, number]; weights: Float32Array};
+      Promise<{tokens: Uint32Array; shape: [number, number, number]; weights: Float32Array}>;
 }
 
-export const load: typeof Model.load;
+export function load(source: Source, options?: LoadOptions): Promise<Model>;

@@ -51,6 +51,13 @@ async function ofUrl(url, {cache, signal}) {
   return {nBytes, chunks: untilDone(chunks, put)};  // who loads it again at once finds it
 }
 
+/// The path or file URL that a source is in Node.js, or null.
+export function pathOf(source) {
+  const isName = typeof source === 'string' || source instanceof URL, text = String(isName ? source : '');
+  if (!isNode || !isName || /^(https?|blob|data):/.test(text)) return null;
+  return text.startsWith('file:') ? new URL(text) : text;
+}
+
 /// {nBytes, chunks}; nBytes is null if nobody knows.
 export async function reading(source, {cache = true, signal} = {}) {
   if (source instanceof ArrayBuffer) source = new Uint8Array(source);
@@ -64,7 +71,6 @@ export async function reading(source, {cache = true, signal} = {}) {
   if (source?.[Symbol.asyncIterator]) return {nBytes: null, chunks: source};
   if (typeof source !== 'string' && !(source instanceof URL))
     throw new TypeError(`model: expected a path, a URL, bytes or a stream, got ${typeof source}`);
-  const text = String(source);
-  if (isNode && !/^(https?|blob|data):/.test(text)) return ofFile(text.startsWith('file:') ? new URL(text) : text);
-  return ofUrl(text, {cache, signal});
+  const path = pathOf(source);
+  return path === null ? ofUrl(String(source), {cache, signal}) : ofFile(path);
 }

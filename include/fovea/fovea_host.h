@@ -115,6 +115,10 @@ enum { FOVEA_HOST_JSON_SCHEMA = 0, FOVEA_HOST_GBNF = 1, FOVEA_HOST_REGEX = 2 };
 typedef struct fovea_host_form fovea_host_form;
 int fovea_host_compile_form(const fovea_host_model* model, uint32_t kind, const char* text, fovea_host_form** form);
 void fovea_host_free_form(fovea_host_form* form);
+/// What fovea_open_constraint takes of the form, for programs that call the engine's own functions: the compiled form [*n_form] and the
+/// index of the vocabulary [*n_index]. Both stay as long as `form` does.
+int fovea_host_form_bytes(const fovea_host_form* form, const void** bytes, size_t* n_bytes, const void** index,
+                          size_t* n_index);
 
 /// A text's memory: its keys and values, and the generator that goes on with it.
 typedef struct fovea_host_session fovea_host_session;

@@ -9,8 +9,8 @@ export const folder = process.env.PACKAGE ?? `${root}/build/web/package`;
 export const models = `${folder}/../models`;
 mkdirSync(models, {recursive: true});
 export const demo = `${root}/tools/demo/demo.fovea`;
-export const {load, modules, FoveaError, Model} = await import(`${folder}/fovea.mjs`);
-/// The kernels of each module.
+export const {load, modules, FoveaError} = await import(`${folder}/node.mjs`);
+/// The kernels of each module of WebAssembly; the addon has the machine's best.
 export const isaOf = {relaxed: 'relaxed_simd', simd128: 'simd128', scalar: 'scalar'};
 
 export const fovea = (...args) => execFileSync(cli, args, {encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'], maxBuffer: 1 << 28});

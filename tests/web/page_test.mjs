@@ -73,7 +73,7 @@ test('the page', {skip: !existsSync(`${browsers}/node_modules/puppeteer-core`) &
   });
 
   await t.test('memory and kernels', async () => {
-    const model = await load(demo), best = await page.evaluate(async () => (await import('./fovea.mjs')).modules[0]);
+    const model = await load(demo, {module: 'scalar'}), best = await page.evaluate(async () => (await import('./fovea.mjs')).modules[0]);
     assert.match(await text('#memory .file'), /^The model’s file3.77 MB, used in place$/);
     assert.match(await text('#memory .arena'), new RegExp(`^Its arena${model.info.arenaBytes.toLocaleString('en')} bytes`));
     assert.match(await text('#memory'), new RegExp(`Kernels${isaOf[best]},`));

@@ -2,10 +2,10 @@
 // thread: the median of each, and of how many times as fast as the slowest it is. A prompt of 64 tokens, then 32 one by one.
 import {existsSync, mkdirSync} from 'node:fs';
 import {basename} from 'node:path';
-import {fovea, load, modules} from './package.mjs';
+import {fovea, isaOf, load, modules as all} from './package.mjs';
 
 const kPrompt = 64, kNew = 32, kTurns = Number(process.env.TURNS ?? 5);
-const [source, ...types] = process.argv.slice(2);
+const [source, ...types] = process.argv.slice(2), modules = all.filter((name) => name in isaOf);
 const median = (x) => x.toSorted((a, b) => a - b)[x.length >> 1];
 
 const spent = () => process.cpuUsage().user / 1000;  // ms, of this process alone

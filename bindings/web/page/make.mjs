@@ -12,13 +12,13 @@ mkdirSync(out, {recursive: true});
 for (const name of ['index.html', 'page.css', 'page.js', 'worker.js']) copyFileSync(`${here}/${name}`, `${out}/${name}`);
 for (const name of ['attention.js', 'markdown.js']) copyFileSync(`${served}/${name}`, `${out}/${name}`);
 for (const name of readdirSync(built))
-  if (/\.(mjs|wasm)$/.test(name)) copyFileSync(`${built}/${name}`, `${out}/${name}`);
+  if (/\.(mjs|wasm)$/.test(name) && !/^(node|native)\./.test(name)) copyFileSync(`${built}/${name}`, `${out}/${name}`);
 for (const file of files) copyFileSync(file, `${out}/${basename(file)}`);
 
 // A worker has no map of names for imports, so the one name in the package becomes a path.
-const library = readFileSync(`${out}/fovea.mjs`, 'utf8'), name = `'@huggingface/jinja'`;
-if (!library.includes(name)) throw new Error(`fovea.mjs: expected an import of ${name}, got none`);
-writeFileSync(`${out}/fovea.mjs`, library.replace(name, `'./jinja.js'`));
+const library = readFileSync(`${out}/wasm.mjs`, 'utf8'), name = `'@huggingface/jinja'`;
+if (!library.includes(name)) throw new Error(`wasm.mjs: expected an import of ${name}, got none`);
+writeFileSync(`${out}/wasm.mjs`, library.replace(name, `'./jinja.js'`));
 copyFileSync(`${built}/node_modules/@huggingface/jinja/dist/index.js`, `${out}/jinja.js`);
 
 const kept = readdirSync(out).filter((name) => !/\.wasm$|^offline\.js$/.test(name));

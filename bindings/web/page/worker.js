@@ -42,15 +42,15 @@ const works = {
   },
 
   /// The weights of all heads of a layer, and what the tokens say.
-  attention({layer}) {
-    const seen = text.subarray(0, kMostAttended), {shape, weights} = model.attention(seen, {layer});
+  async attention({layer}) {
+    const seen = text.subarray(0, kMostAttended), {shape, weights} = await model.attention(seen, {layer});
     const tokens = Array.from(seen, (token) => model.decode([token]));
     return {tokens, shape, weights, left: text.length - seen.length};
   },
 };
 
-function embed(prompt) {
-  const since = performance.now(), vector = model.embed(prompt);
+async function embed(prompt) {
+  const since = performance.now(), vector = await model.embed(prompt);
   text = model.tokenize(prompt);
   return {nRead: text.length, nMade: 0, times: [performance.now() - since], vector};
 }

@@ -1,8 +1,9 @@
-// One model in the memory of one WebAssembly module, as functions of numbers: what JavaScript calls (see ../fovea.mjs). The memory
-// above the module's own is taken from below, and given back from above. A function that can fail returns 1 if it did; `error_line`
-// then says why.
+// One model in the memory of one WebAssembly module, as functions of numbers: what JavaScript calls (see ../wasm.mjs). The
+// memory above the module's own is taken from below, and given back from above. A function that can fail returns 1 if it
+// did; `error_line` then says why.
 #include <string.h>
 
+#include "bindings/web/src/options.h"
 #include "fovea/fovea.h"
 
 #define EXPORT(name) __attribute__((export_name(#name))) name
@@ -82,7 +83,7 @@ int EXPORT(open_model)(const void* file, size_t n_bytes, int verify) {
            failed(fovea_model_info(model, &info));
 }
 
-/// The model's facts, by their place in `kFacts` of fovea.mjs.
+/// The model's facts, by their place in `#readFacts` of ../wasm.mjs.
 double EXPORT(fact)(int i) {
     const double facts[] = {info.kind,         info.fingerprint,         info.n_layers,
                             info.d_model,      info.vocab_size,          info.max_positions,
@@ -161,20 +162,7 @@ void EXPORT(clear_options)(void) {
 }
 
 /// A sampler's option by its name; 1 if there is none of that name.
-int EXPORT(set_option)(const char* name, double value) {
-#define FOVEA_SAMPLER_REAL(field, ...) \
-    if (!strcmp(name, #field)) return sampler.field = (float)value, 0;
-#define FOVEA_SAMPLER_COUNT(field, ...) \
-    if (!strcmp(name, #field)) return sampler.field = (uint32_t)value, 0;
-#define FOVEA_SAMPLER_SEED(field) \
-    if (!strcmp(name, #field)) return sampler.field = (uint64_t)value, 0;
-#define FOVEA_SAMPLER_MORE_REAL(field, ...) \
-    if (!strcmp(name, #field)) return more.field = (float)value, 0;
-#define FOVEA_SAMPLER_MORE_COUNT(field, ...) \
-    if (!strcmp(name, #field)) return more.field = (uint32_t)value, 0;
-#include "fovea/sampler_options.inc"
-    return 1;
-}
+int EXPORT(set_option)(const char* name, double value) { return set_sampler_option(&sampler, &more, name, value); }
 
 /// A form that `fovea grammar` wrote, which stays where it is until the text has ended.
 int EXPORT(set_form)(const void* bytes, size_t n_bytes) {

@@ -314,6 +314,15 @@ static void test_chat(const char* demo) {
     GIVES(FOVEA_HOST_OK, fovea_host_chat(session, messages, NULL, NULL, form, append, &formed));
     CHECK(strstr(formed.bytes, "\"n\"") && strstr(formed.bytes, "7}"));
     CHECK(fovea_generator_finish(fovea_host_generator(session)) == FOVEA_FINISH_END_TOKEN);
+    const void *compiled = NULL, *index = NULL;
+    size_t n_compiled = 0, n_index = 0;
+    GIVES(FOVEA_HOST_OK, fovea_host_form_bytes(form, &compiled, &n_compiled, &index, &n_index));
+    _Alignas(8) unsigned char memory[FOVEA_CONSTRAINT_BYTES];
+    fovea_constraint* constraint = NULL;
+    CHECK(fovea_open_constraint(fovea_host_engine_model(model), compiled, n_compiled, index, n_index, memory,
+                                sizeof memory, &constraint)
+              .code == FOVEA_OK);
+    GIVES(FOVEA_HOST_ARGUMENT, fovea_host_form_bytes(form, &compiled, NULL, &index, &n_index));
     char* prompt = NULL;
     uint32_t* tokens = NULL;
     size_t n_tokens = 0;
