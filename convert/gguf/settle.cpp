@@ -437,6 +437,7 @@ void settle_ernie_moe(const Gguf& file, const std::string& prefix, GgufConfig& c
 }
 
 void settle_exaone_moe(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    static_cast<void>(file.count(prefix + "attention.sliding_window"));  // in a window of 0 llama.cpp shows nothing
     for (std::uint32_t i = 0; i < config.stack.n_blocks; ++i)
         if (config.stack.blocks[i].attention.window)
             config.ropes[i].base = file.number_or(prefix + "rope.freq_base_swa", 1.01, 1e30, config.ropes[i].base);
