@@ -144,9 +144,9 @@ void read_distil(const Fields& fields, const std::string&, HfConfig& result) {
                                   .n_heads = "n_heads",
                                   .n_kv_heads = nullptr,
                                   .d_ff = "hidden_dim",
-                                  .epsilon = "layer_norm_eps",  // which no such file has: it is fixed
-                                  .default_epsilon = 1e-12};
-    finish(fields, read_bert_stack(fields, kSizes, result), "activation", result);
+                                  .epsilon = "layer_norm_eps"};
+    const Fields fixed = fields.with("layer_norm_eps", 1e-12);  // whatever a file says
+    finish(fixed, read_bert_stack(fixed, kSizes, result), "activation", result);
 }
 
 // ---- heads ---------------------------------------------------------------------------------------------------------

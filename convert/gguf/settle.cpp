@@ -16,6 +16,13 @@ void for_blocks(GgufConfig& config, auto change) {
     for (std::uint32_t i = 0; i < config.stack.n_blocks; ++i) change(config.stack.blocks[i]);
 }
 
+/// Windows may have a rotary base of their own.
+void read_window_base(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    for (std::uint32_t i = 0; i < config.stack.n_blocks; ++i)
+        if (config.stack.blocks[i].attention.window)
+            config.ropes[i].base = file.number_or(prefix + "rope.freq_base_swa", 1.01, 1e30, config.ropes[i].base);
+}
+
 /// From Gemma 3 on, windows have a rotary base of their own, and no scaling.
 void settle_window_rope(const Gguf& file, const std::string& prefix, GgufConfig& config) {
     for (std::uint32_t i = 0; i < config.stack.n_blocks; ++i) {
@@ -163,7 +170,7 @@ void settle_gemma2(const Gguf& file, const std::string& prefix, GgufConfig& conf
         if (is_largest)
             b.attention.softmax_scale = 1.0f / std::sqrt(static_cast<float>(stack.d_model / b.attention.n_heads));
     });
-    if (is_third) settle_window_rope(file, prefix, config);
+    is_third ? settle_window_rope(file, prefix, config) : read_window_base(file, prefix, config);
 }
 
 void settle_gemma4(const Gguf& file, const std::string& prefix, GgufConfig& config) {
@@ -255,7 +262,10 @@ void settle_bloom(const Gguf& file, const std::string& prefix, GgufConfig& confi
 }
 
 void settle_parallel(const Gguf& file, const std::string& prefix, GgufConfig& config) {
-    const bool parallel = file.flag_or(prefix + "use_parallel_residual", config.stack.blocks[0].feed.parallel);
+    const FeedForwardShape& feed = config.stack.blocks[0].feed;
+    // In StableLM's files a norm of the feed-forward's own tells, whatever the key says.
+    const bool parallel =
+        prefix == "stablelm." ? bool{feed.shared_norm} : file.flag_or(prefix + "use_parallel_residual", feed.parallel);
     for_blocks(config, [&](Block& b) { b.feed.parallel = parallel, b.feed.shared_norm &= parallel; });
 }
 
@@ -437,9 +447,8 @@ void settle_ernie_moe(const Gguf& file, const std::string& prefix, GgufConfig& c
 }
 
 void settle_exaone_moe(const Gguf& file, const std::string& prefix, GgufConfig& config) {
-    for (std::uint32_t i = 0; i < config.stack.n_blocks; ++i)
-        if (config.stack.blocks[i].attention.window)
-            config.ropes[i].base = file.number_or(prefix + "rope.freq_base_swa", 1.01, 1e30, config.ropes[i].base);
+    static_cast<void>(file.count(prefix + "attention.sliding_window"));  // in a window of 0 llama.cpp shows nothing
+    read_window_base(file, prefix, config);
     settle_routed(file, prefix, config);
 }
 

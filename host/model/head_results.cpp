@@ -5,6 +5,7 @@
 #include <numeric>
 #include <optional>
 #include <sstream>
+#include <utility>
 
 #include "engine/format/utf8.h"
 #include "host/base/error.h"
@@ -231,8 +232,11 @@ std::vector<LabelledWord> labelled_words(const host::Opened& opened, const Head&
                !starts_word(opened, tokens.ids[end]))
             ++end;
         const auto ids = std::span(tokens.ids).subspan(i, end - i);
-        words.push_back({decoded(opened, ids, true), label_scores(head, logits.subspan(i * width, width)).front(),
-                         text.pair ? TextPlace{} : finder.next(ids)});
+        const TextPlace place = text.pair ? TextPlace{} : finder.next(ids);
+        std::string word = decoded(opened, ids, true);
+        if (place.end > place.begin && word != decoded(opened, ids))
+            word = characters_of(text.text, place);  // an unknown one
+        words.push_back({std::move(word), label_scores(head, logits.subspan(i * width, width)).front(), place});
     }
     return words;
 }

@@ -1,8 +1,10 @@
 """The changes of a file's fields that fields.py tries, and what to say of a result."""
+import contextlib
 import copy
 import subprocess
 
 import numpy
+from torch.nn.modules.module import register_module_parameter_registration_hook
 
 LIMIT = 1e-3
 MOST_PARAMETERS = 1 << 21
@@ -11,6 +13,24 @@ TEXTS = ["gelu", "gelu_new", "silu", "relu", "default", "linear", "full_attentio
 COMMON = {"model_type", "architectures", "transformers_version", "dtype", "torch_dtype", "id2label", "label2id", "problem_type",
           "return_dict", "output_hidden_states", "output_attentions", "chunk_size_feed_forward", "_name_or_path",
           "is_encoder_decoder", "use_cache", "initializer_range"}
+
+
+@contextlib.contextmanager
+def bounded():
+    """No larger model is made within it: memory of a parameter is not touched before a module takes it."""
+    n = 0
+
+    def count(module, name, parameter):
+        nonlocal n
+        n += parameter.numel() if parameter is not None else 0
+        if n > MOST_PARAMETERS:
+            raise ValueError(f"{name}: more than {MOST_PARAMETERS} parameters")
+
+    hook = register_module_parameter_registration_hook(count)
+    try:
+        yield
+    finally:
+        hook.remove()
 
 
 def other_values(value, texts=TEXTS):

@@ -14,8 +14,11 @@ seed, which is printed, `--field` those of one field. Needs what sweep.py needs,
 gguf: xllamacpp (`./dev models` brings it).
 """
 import argparse
+import concurrent.futures
 import json
 import logging
+import multiprocessing
+import os
 import pathlib
 import random
 import sys
@@ -33,7 +36,7 @@ from transformers.utils import logging as hf_logging  # noqa: E402
 
 import other_fields  # noqa: E402
 import shapes  # noqa: E402
-from changing import MOST_PARAMETERS, changes_of, each_change, judge  # noqa: E402
+from changing import bounded, changes_of, each_change, judge  # noqa: E402
 from sweep import logits_of  # noqa: E402
 
 # Fields of some classes: what do those do with them that have no such field?
@@ -52,11 +55,8 @@ def expected_logits(fields, folder, model_type, n_tokens):
     try:
         config = AutoConfig.from_pretrained(folder)
         attention = "sdpa" if model_type == "falcon" else "eager"
-        with torch.device("meta"):
-            n = sum(p.numel() for p in AutoModelForCausalLM.from_config(config).parameters())
-        if n > MOST_PARAMETERS:
-            return None
-        model = AutoModelForCausalLM.from_config(config, attn_implementation=attention, dtype=torch.float32).eval()
+        with bounded():
+            model = AutoModelForCausalLM.from_config(config, attn_implementation=attention, dtype=torch.float32).eval()
         if any(name in fields for name in shapes.CHOSEN):
             model.set_experts_implementation("eager")
         shapes.randomize(model, 7)
@@ -95,22 +95,22 @@ def decoder_changes(model_type):
                                lambda fovea, fields, work: compare(fovea, fields, model_type, work))
 
 
-def sweep(fovea, name, choose, verbose):
-    """(how many changes gave each word, lines to print)."""
-    counts, lines = {}, []
+def sweep(name, given):
+    """(name, how many changes gave each word, lines to print)."""
+    counts, lines, chance = {}, [], random.Random(f"{given.seed} {name}")
     kind, _, rest = name.rpartition(":")
     changes = decoder_changes(name) if name in shapes.SHAPES else other_fields.CHANGES[kind or rest](rest)
     for label, path, value, compare_with in changes:
-        if not choose(path):
+        if chance.random() >= given.share or given.field not in (None, path[-1]):
             continue
         with tempfile.TemporaryDirectory() as work:
-            word = compare_with(fovea, pathlib.Path(work))
+            word = compare_with(given.fovea, pathlib.Path(work))
         kind = word.split(":")[0].split()[0]
         counts[kind] = counts.get(kind, 0) + 1
-        if kind == "WRONG" or verbose:
+        if kind == "WRONG" or given.verbose:
             new = "nothing" if value is ... else json.dumps(value)
             lines.append(f"    {name} {label}: {'.'.join(path)} = {new}: {word}")
-    return counts, lines
+    return name, counts, lines
 
 
 def main():
@@ -123,17 +123,13 @@ def main():
     parser.add_argument("--field", help="only changes of this field")
     parser.add_argument("--verbose", action="store_true")
     given = parser.parse_intermixed_args()
-    chance = random.Random(given.seed)
-
-    def choose(path):
-        return chance.random() < given.share and given.field in (None, path[-1])
-
-    print(f"seed {given.seed}")
+    print(f"seed {given.seed}", flush=True)
     asked = given.names or other_fields.NAMES + [name for name, models in shapes.SHAPES.items()
                                                  if "text_config" not in models[0] and shapes.plain_type(name) == name]
     total = {}
-    for name in asked:
-        counts, lines = sweep(given.fovea, name, choose, given.verbose)
+    torch.set_num_threads(1)  # products are small: a process for each CPU instead
+    workers = concurrent.futures.ProcessPoolExecutor(len(os.sched_getaffinity(0)), multiprocessing.get_context("fork"))
+    for name, counts, lines in workers.map(sweep, asked, [given] * len(asked)):
         print(f"{name:16} " + ", ".join(f"{n} {word}" for word, n in sorted(counts.items())), *lines, sep="\n", flush=True)
         for word, n in counts.items():
             total[word] = total.get(word, 0) + n

@@ -20,7 +20,7 @@ import pair_shapes
 import shapes
 import speech_fields
 import tokenizer_fields
-from changing import COMMON, MOST_PARAMETERS, TEXTS, changes_of, each_change, judge
+from changing import COMMON, TEXTS, bounded, changes_of, each_change, judge
 
 N_IDS = 40
 WORDS = [*TEXTS, "tanh", "relative_key", "mean", "cls", "layer_norm"]
@@ -122,10 +122,8 @@ def compare_encoder(fovea, fields, of_class, work):
         (folder / "config.json").write_text(json.dumps(fields))
         config = T.AutoConfig.from_pretrained(folder)
         config._attn_implementation = "eager"
-        with torch.device("meta"):
-            if sum(p.numel() for p in of_class(config).parameters()) > MOST_PARAMETERS:
-                return None
-        model = of_class(config).eval()
+        with bounded():
+            model = of_class(config).eval()
         encoder_shapes.randomize(model, 3)
         with torch.no_grad():
             out = model(torch.tensor([ids]))
@@ -173,10 +171,8 @@ def compare_pair(fovea, fields, generation, work):
         write()
         config = T.AutoConfig.from_pretrained(folder)
         config._attn_implementation = "eager"
-        with torch.device("meta"):
-            if sum(p.numel() for p in T.AutoModelForSeq2SeqLM.from_config(config).parameters()) > MOST_PARAMETERS:
-                return None
-        model = T.AutoModelForSeq2SeqLM.from_config(config).eval()
+        with bounded():
+            model = T.AutoModelForSeq2SeqLM.from_config(config).eval()
         pair_shapes.randomize(model, 3)
         model.save_pretrained(folder)
         write()

@@ -109,10 +109,10 @@ def compare(fovea, file, fields, samples, work):
     frames = json.loads((folder / "preprocessor_config.json").read_text())
     rate, hop = frames.get("sampling_rate", RATE), frames.get("hop_length", HOP)
     before = [] if generation.get("condition_on_prev_tokens") else ["--no-previous-text"]
-    pace = hop / rate * RATE / HOP  # transformers tells times as if a frame took 10 ms
 
     def got():
         made.check_returncode()
+        pace = hop / rate * RATE / HOP  # transformers tells times as if a frame took 10 ms
         asked = [word for name, value in asked_of(generation).items() for word in (f"--{name}", value)]
         answer = subprocess.run([fovea, "transcribe", work / "m.fovea", recording, "--raw", f"{rate}:s16", "--temp", "0",
                                  "--json", *before, *asked], check=True, capture_output=True, text=True).stdout

@@ -108,7 +108,7 @@ def test_words_and_answers_say_where_they_lie():
     words = fovea.Model(ENCODERS / "albert_tokenclassification", n_threads=1)
     text = "a  Z\u00fcrich b\u00e9 \u6f22 c"
     for word in words.classify(text):
-        assert word.word == "[UNK]" or text[slice(*word.characters)].lower() == word.word
+        assert text[slice(*word.characters)].lower() == word.word.lower()
     assert [text[slice(*word.characters)] for word in words.classify(text)][1] == "Z\u00fcrich"
     answers = fovea.Model(ENCODERS / "xlm_roberta_questionanswering", n_threads=1)
     for second in ("\u00c9 \u00fc A b", "dogs ab cd \u6f22 e"):

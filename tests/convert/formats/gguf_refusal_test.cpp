@@ -454,6 +454,8 @@ TEST_CASE("gguf refusals: experts that are chosen as DeepSeek 3's, and layers fo
         {"tensor blk.0.attn_q_norm.weight: expected a vector"});
     check_has(u32("exaone-moe.expert_shared_feed_forward_length", 8, "exaone_moe"),
               {"ffn_up_shexp.weight: expected shape [8, 12], got [9, 12]"});
+    check_has(u32("exaone-moe.attention.sliding_window", 0, "exaone_moe"),
+              {"sliding_window: expected a whole number from 1 to"});
     check_has(u32("granitemoe.expert_shared_feed_forward_length", 12, "granitemoeshared"),
               {"ffn_up_shexp.weight: expected shape [12, 12], got [11, 12]"});
     check_has(u32("granitemoe.expert_shared_feed_forward_length", 0, "granitemoeshared"),
