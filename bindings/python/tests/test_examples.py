@@ -1,6 +1,7 @@
 """The examples and the lesson, run as a reader would; and that the stub names what the module has."""
 
 import ast
+import asyncio
 import json
 import os
 import shutil
@@ -60,6 +61,42 @@ def test_langchain_puts_the_models_prompts_before(examples, tmp_path):
     for made, task in ((embeddings.embed_query("a"), "query"), (embeddings.embed_documents(["a"])[0], "document")):
         expected = fovea.Model(folder).encode("a", prompt_name=task, normalize_embeddings=True)
         np.testing.assert_array_equal(np.float32(made), expected)
+
+
+def test_llamaindex(examples, bert):
+    """An index finds the text itself, and vectors are the model's."""
+    core = wanted("llama_index.core")
+    from llamaindex_embedding import FoveaEmbedding
+
+    embedding = FoveaEmbedding(bert._path)
+    texts = ["red red", "blue", "green lamp"]
+    expected = bert.encode(texts, normalize_embeddings=True)
+    np.testing.assert_array_equal(np.float32(embedding.get_text_embedding_batch(texts)), expected)
+    np.testing.assert_array_equal(np.float32(asyncio.run(embedding.aget_query_embedding("blue"))), expected[1])
+    index = core.VectorStoreIndex.from_documents([core.Document(text=text) for text in texts], embed_model=embedding)
+    assert index.as_retriever(similarity_top_k=1).retrieve("blue")[0].text == "blue"
+
+
+def test_haystack(examples, bert):
+    """A pipeline that was written and read again finds the text itself, and vectors are the model's."""
+    haystack = wanted("haystack")
+    from haystack.components.retrievers.in_memory import InMemoryEmbeddingRetriever
+    from haystack.document_stores.in_memory import InMemoryDocumentStore
+    from haystack_embedders import FoveaDocumentEmbedder, FoveaTextEmbedder
+
+    texts = ["red red", "blue", "green lamp"]
+    documents = FoveaDocumentEmbedder(bert._path).run([haystack.Document(content=text) for text in texts])["documents"]
+    vectors = np.float32([document.embedding for document in documents])
+    np.testing.assert_array_equal(vectors, bert.encode(texts, normalize_embeddings=True))
+    store = InMemoryDocumentStore(embedding_similarity_function="cosine")
+    store.write_documents(documents)
+    pipeline = haystack.Pipeline()
+    pipeline.add_component("query", FoveaTextEmbedder(bert._path))
+    pipeline = haystack.Pipeline.loads(pipeline.dumps(), allowed_modules=["haystack_embedders"])
+    pipeline.add_component("retriever", InMemoryEmbeddingRetriever(store, top_k=1))
+    pipeline.connect("query.embedding", "retriever.query_embedding")
+    found = pipeline.run({"query": {"text": "blue"}})["retriever"]["documents"]
+    assert [document.content for document in found] == ["blue"]
 
 
 def test_sklearn(examples, bert):
