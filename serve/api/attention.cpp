@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "serve/api/other_fields.h"
+#include "serve/api/text_fields.h"
 #include "serve/api/vector_answer.h"
 
 namespace fovea::serve {
@@ -67,6 +68,7 @@ Json shown(const Asked& asked, const host::Opened& served, const std::vector<flo
 
 Reply endpoints::show_attention(Call& call, Service& service) {
     const Fields fields = fields_of(call, {"model", "messages", "prompt", "answer", "layer", "head"});
+    check_members(call.json, kChat, call.ignored);
     ModelEntry& entry = service.find(call, fields.text("model"), Work::text);
     const host::Opened& served = entry.served;
     if (served.kind() == host::Kind::translation) refuse("model", "one that continues its prompt", served.name);

@@ -58,6 +58,7 @@ Request read_fields(const Json& line) {
     Request request;
     request.is_chat = has_messages;
     read_text_fields(fields, kind | kLine, request);
+    if (!request.ignored.empty()) throw host::Error(request.ignored + ": expected members that are known, got others");
     if (has_prompt && request.prompts.size() != 1)
         throw host::Error("prompt: expected one text, got " + std::to_string(request.prompts.size()));
     if (request.random_seed) throw host::Error("seed: expected a number from 0, got -1");

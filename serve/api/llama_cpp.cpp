@@ -5,6 +5,7 @@
 #include "serve/api/model_facts.h"
 #include "serve/api/other_fields.h"
 #include "serve/api/text_answer.h"
+#include "serve/api/text_fields.h"
 #include "serve/api/vector_answer.h"
 
 namespace fovea::serve {
@@ -162,6 +163,7 @@ Reply endpoints::fill_in(Call& call, Service& service) {
     for (const char* name : {"input_prefix", "input_suffix", "input_extra"}) body.erase(name);
     body["prompt"] = beginning;
     Request request = read_completion(Fields(body));
+    check_members(call.json, kInfill, request.ignored);
     request.infills = true;
     request.suffix = end;
     request.begun = std::move(begun);

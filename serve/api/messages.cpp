@@ -220,6 +220,7 @@ Reply endpoints::answer_messages(Call& call, Service& service) {
 
 Reply endpoints::count_message_tokens(Call& call, Service& service) {
     const Request request = read_message_request(Fields(call.json));
+    call.ignored = request.ignored;
     ModelEntry& entry = service.find(call, request.model, Work::text);
     return reply_of({{"input_tokens", entry.prompts.read_rendered(entry.prompts.render(request), request).size()}});
 }

@@ -10,6 +10,7 @@
 #include "fovea/config.h"
 #include "fovea/sampler.h"
 #include "host/base/json.h"
+#include "host/base/words.h"
 #include "host/model/penalized.h"
 #include "host/model/sampling_options.h"
 #include "host/translate/translation.h"
@@ -18,11 +19,14 @@
 
 namespace fovea::serve {
 
-/// A request that is refused: a status of HTTP, one line that says what was expected, and in OpenAI's terms the
-/// parameter and a code (both may be empty).
+/// A request that is refused: a status of HTTP, one line that says what was expected, whatever the client wrote, and in OpenAI's
+/// terms the parameter and a code (both may be empty).
 struct RequestError : std::runtime_error {
     RequestError(int status_, const std::string& message, std::string param_ = {}, std::string code_ = {})
-        : std::runtime_error(message), status(status_), param(std::move(param_)), code(std::move(code_)) {}
+        : std::runtime_error(fovea::printable(message)),
+          status(status_),
+          param(std::move(param_)),
+          code(std::move(code_)) {}
     int status;
     std::string param, code;
 };

@@ -6,6 +6,7 @@
 
 #include "serve/api/model_facts.h"
 #include "serve/api/other_fields.h"
+#include "serve/api/text_fields.h"
 #include "serve/api/vector_answer.h"
 
 namespace fovea::serve {
@@ -95,6 +96,7 @@ Reply endpoints::rerank(Call& call, Service& service) {
     const Fields fields = fields_of(
         call, {"model", "query", "documents", "texts", "top_n", "return_documents", "return_text", "raw_scores"});
     RankRequest request = read_rerank(fields, call.path.starts_with("/v2/"));
+    check_members(call.json, kRanks, call.ignored);
     ModelEntry& entry = service.find(call, request.model, Work::vectors, ModelTask::ranks);
     const host::Opened& served = entry.served;
     const bool is_late = served.has_late_interaction();

@@ -299,6 +299,7 @@ void read_text_fields(const Fields& fields, unsigned of, Request& request) {
     read_rows<Request>(fields, kRows, of, request);
     for (const auto& [name, value] : fields.object().items())
         if (!(of & kLine) && !value.is_null() && !has_row(name, of)) read_unknown(fields, name, of, request);
+    check_members(fields.object(), of, request.ignored);
     if (!(of & (kSampled | kOllamaOptions))) return;
 #define FOVEA_SAMPLER_REAL(field, neutral, least, most, draws, flag, help, openai, openai_default, ollama, ...) \
     request.said.field |= fields.find(of & kOllamaOptions ? ollama : openai) != nullptr;

@@ -101,6 +101,7 @@ Reply endpoints::tell_tokenizer(Call& call, Service& service) {
 
 Reply endpoints::apply_template(Call& call, Service& service) {
     const Request request = read_chat(Fields(call.json));
+    call.ignored = request.ignored;
     const ModelEntry& entry = service.find(call, request.model, Work::text);
     return reply_of({{"prompt", entry.prompts.render(request).text()}});
 }

@@ -1,6 +1,7 @@
 #include "serve/jobs/fair_queue.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace fovea::serve {
@@ -43,15 +44,18 @@ bool FairQueue::push(JobPtr job) {
 
 JobPtr FairQueue::front() {
     const std::lock_guard lock(mutex_);
-    std::uint64_t least = 0;
+    const auto rank = [](const User& state, const Job& job) {
+        return std::tuple(state.n_served, state.n_running, job.arrived);
+    };
+    decltype(rank(User{}, Job{})) least;
     JobPtr first;
     for (const auto& [name, state] : users_) {
-        if (state.n_running >= max_running_ || (first && state.n_served >= least)) continue;
+        if (state.n_running >= max_running_) continue;
         const auto is_read = [](const JobPtr& job) { return !job->is_slow(); };
         const auto found = std::ranges::find_if(state.waiting, is_read);
-        if (found == state.waiting.end()) continue;
+        if (found == state.waiting.end() || (first && rank(state, **found) >= least)) continue;
         first = *found;
-        least = state.n_served;
+        least = rank(state, *first);
     }
     return first;
 }

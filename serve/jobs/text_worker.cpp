@@ -210,7 +210,7 @@ bool TextWorker::has_pages(std::size_t n_prompt) {
 /// Starts choices while there are places, and pages for their prompts: what they need beyond, they take as they go. True
 /// where it has computed: a text to look at has no place among the choices.
 bool TextWorker::admit() {
-    for (JobPtr job; (job = queue.front());) {
+    for (JobPtr job; share_places(), (job = queue.front());) {
         const std::uint64_t served = queue.served(job->user);
         const auto is_before = [&](const Choice& c) {  // it rests, and was first
             return c.wants_pages() && queue.served(c.job->user) <= served;

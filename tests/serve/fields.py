@@ -41,7 +41,7 @@ def table():
     """The document's lists: names with the letters of the requests that have them, of what is obeyed, refused and ignored."""
     with open(DOCUMENT, encoding="utf-8") as file:
         text = re.search(r"<!-- fields: .*?-->\n(.*)<!-- fields end -->", file.read(), re.S)[1]
-    obeyed, refused, ignored = (part.replace("\n  ", " ") for part in re.split(r"\n(?=Refused|Ignored)", text))
+    obeyed, refused, ignored = (part.split("; of members")[0].replace("\n  ", " ") for part in re.split(r"\n(?=Refused|Ignored)", text))
     rows = [pair for names in re.findall(r"^- (.*?): ", obeyed, re.M) for pair in listed(names)]
     return rows, listed(refused.split(": ", 1)[1]), listed(ignored.split(": ", 1)[1])
 
@@ -376,6 +376,10 @@ class OtherFields(unittest.TestCase):
                              ("/rerank", {"top_n": 1}), ("/rerank", {"truncate": False}), ("/predict", {"truncate": False})):
             with self.subTest((path, fields)):
                 self.assertIn(next(iter(fields)), str(self.server.post(path, {**asked[path], **fields}, want=400)["error"]))
+
+    def test_a_document_s_members(self):
+        self.server.post("/v1/rerank", {"model": self.RANKS, "query": "who?", "documents": [{"text": "she", "title": "x"}, "it rains"]})
+        self.assertEqual(self.server.headers["X-Fovea-Ignored"], "documents[0].title")
 
     def test_vectors_are_divided_by_their_length_where_that_is_asked_for(self):
         body = self.requests()["/v1/embeddings"]

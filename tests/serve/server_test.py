@@ -25,6 +25,7 @@ from client import Server, at_once, http_bytes, wait_until
 from fields import Choices, Fields, OtherFields  # noqa: F401, as above
 from hybrids import Drafts, Hybrids  # noqa: F401, as above
 from infill import Infill, NoInfill  # noqa: F401, as above
+from members import Members  # noqa: F401, as above
 from messages import COUNT, MESSAGES, MessageKeys, Messages, MessageTemplates  # noqa: F401, unittest finds them here
 from offered import DEMO, LOAD, UNLOAD, Offered, OfferedFiles, OfferedInUse, OfferedLong  # noqa: F401, as above
 from prompts import Continuations, PromptChances, Seeds, Tools  # noqa: F401, as above

@@ -70,6 +70,24 @@ std::string wrapped(const std::string& text, const std::string& indent) {
     return lines + line + "\n";
 }
 
+/// "`a`, `b` in `place[]` CT, `other` M; `c` in ..." of members that change no answer.
+std::string ignored_members() {
+    std::vector<std::pair<std::string, std::string>> lists;  // names, places
+    for (const MemberRow& row : member_rows()) {
+        std::string names;
+        std::istringstream words(row.ignored);
+        for (std::string word; words >> word;) names += (names.empty() ? "`" : ", `") + word + "`";
+        if (names.empty()) continue;
+        const auto known =
+            std::find_if(lists.begin(), lists.end(), [&](const auto& one) { return one.first == names; });
+        auto& places = known == lists.end() ? lists.emplace_back(names, "").second : known->second;
+        places += (places.empty() ? "`" : ", `") + std::string(row.place) + "` " + where(row.of);
+    }
+    std::string text;
+    for (const auto& [names, places] : lists) text += (text.empty() ? "" : "; ") + names + " in " + places;
+    return text;
+}
+
 std::string document() {
     std::string text;
     std::vector<std::string> said;
@@ -82,7 +100,9 @@ std::string document() {
     const auto refused = [](const Row& row) { return std::holds_alternative<Row::Only>(row.to); };
     const auto ignored = [](const Row& row) { return std::holds_alternative<Row::Ignored>(row.to); };
     return text + "\n" + wrapped("Refused, unless they say what is done anyway: " + listed(refused) + ".", "") + "\n" +
-           wrapped("Ignored, for they change no answer: " + listed(ignored) + ".", "");
+           wrapped(
+               "Ignored, for they change no answer: " + listed(ignored) + "; of members: " + ignored_members() + ".",
+               "");
 }
 
 }  // namespace
@@ -102,6 +122,19 @@ TEST_CASE("the server's fields are those of the document") {
         return;
     }
     CHECK(text.substr(first, end - first) == made);
+}
+
+TEST_CASE("members are read or ignored, each in one way") {
+    for (const MemberRow& row : member_rows()) {
+        CAPTURE(row.place);
+        std::istringstream words(row.ignored);
+        for (std::string word; words >> word;)
+            CHECK((" " + std::string(row.obeyed) + " ").find(" " + word + " ") == std::string::npos);
+        const auto is_same = [&](const MemberRow& other) {
+            return std::string(other.place) == row.place && (other.of & row.of) != 0;
+        };
+        CHECK(std::ranges::count_if(member_rows(), is_same) == 1);
+    }
 }
 
 TEST_CASE("a field is obeyed, refused or ignored, by each kind of request in one way") {
