@@ -99,7 +99,7 @@ unsigned arc4random(void) {
 
 #ifdef WANT_ISOC23
 // Headers since 2.38 call these, which know C23's 0b101, too.
-#define READS(type, name)                                    \
+#define READS(type, name)                                     \
     type old_##name(const char*, char**, int) __asm__(#name); \
     type __isoc23_##name(const char* text, char** end, int base) { return old_##name(text, end, base); }
 READS(long, strtol)
