@@ -11,7 +11,6 @@
 
 #include "serve/http/held_bytes.h"
 #include "serve/http/http_message.h"
-#include "serve/http/posted_calls.h"
 
 namespace fovea::serve {
 
@@ -50,7 +49,6 @@ struct HttpServer::State {
     tcp::acceptor acceptor{context};
     asio::signal_set signals{context};
     asio::steady_timer drain_timer{context};
-    PostedCalls posted{context};
 };
 
 class Connection final : public Exchange, public std::enable_shared_from_this<Connection> {

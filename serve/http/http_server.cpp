@@ -131,7 +131,7 @@ void HttpServer::run(std::chrono::seconds drain_time, const std::function<void()
 bool HttpServer::draining() const { return state_->shows_draining; }
 bool HttpServer::finished() const { return state_->finished; }
 
-void HttpServer::post(std::function<void()> call) { state_->posted.post(std::move(call)); }
+void HttpServer::post(std::function<void()> call) { asio::post(state_->context, std::move(call)); }
 
 void HttpServer::post_later(std::chrono::milliseconds time, std::function<void()> call) {
     const auto timer = std::make_shared<asio::steady_timer>(state_->context, time);

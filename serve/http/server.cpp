@@ -8,9 +8,10 @@
 #include "serve/jobs/processor_share.h"
 
 namespace fovea::serve {
+namespace {
 
 /// An answer under way: the job's events come to it on the HTTP thread.
-struct Server::Pending {
+struct Pending {
     std::unique_ptr<Answer> answer;
     std::weak_ptr<Exchange> exchange;  // gone where the client is
     HttpAnswer head;
@@ -50,6 +51,8 @@ struct Server::Pending {
     }
 };
 
+}  // namespace
+
 Server::Server(const std::vector<host::Opened>& models, ServerOptions options)
     : options_(std::move(options)),
       scheduler_(models, options_.worker, metrics_),
@@ -67,17 +70,7 @@ Server::Server(const std::vector<host::Opened>& models, ServerOptions options)
                [this](std::chrono::milliseconds time, std::function<void()> call) {
                    http_.post_later(time, std::move(call));
                }}) {
-    scheduler_.flush = [this] { flush(); };
     if (!options_.log_path.empty()) log_.emplace(options_.log_path, options_.logs_texts);
-}
-
-/// Has the HTTP thread take, at one time, what jobs have delivered since the last call. By the scheduler's thread.
-void Server::flush() {
-    if (delivered_.empty()) return;
-    http_.post([all = std::move(delivered_)] {
-        for (const auto& [pending, events] : all) pending->take(events);
-    });
-    delivered_ = {};
 }
 
 Server::~Server() { scheduler_.stop(); }
@@ -221,7 +214,9 @@ void Server::queue(Route& route, Reply reply) {
         pending->logged.stream = reply.stream;
         pending->logged.n_each = job->n_each;
     }
-    job->deliver = [this, pending](std::vector<Event> events) { delivered_.emplace_back(pending, std::move(events)); };
+    job->deliver = [this, pending](std::vector<Event> events) {
+        http_.post([pending, events = std::move(events)] { pending->take(events); });
+    };
     if (!scheduler_.submit(reply.model, job)) {
         job->deliver = nullptr;
         return refuse_full(route, retry_after(reply.model));

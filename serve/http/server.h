@@ -58,7 +58,6 @@ public:
     [[nodiscard]] std::uint64_t http_bytes() const;
 
 private:
-    struct Pending;
     /// One request while it is routed.
     struct Route {
         HttpRequest request;
@@ -86,7 +85,6 @@ private:
     void go_on(Route& route, Reply reply);
     void prepare(Preparer& by, const JobPtr& job, const Waiting& waiting, void (Server::*then)(Route&, Reply));
     void queue(Route& route, Reply reply);
-    void flush();
     [[nodiscard]] LoggedRequest logged(const Route& route) const;
     void log_gone(const LoggedRequest& request);
     void refuse(Route& route, int status, const std::string& message, const std::string& param = {},
@@ -104,7 +102,6 @@ private:
     Service service_;
     std::optional<RequestLog> log_;
     HttpServer http_;
-    std::vector<std::pair<std::shared_ptr<Pending>, std::vector<Event>>> delivered_;  // the scheduler's thread's
     Preparer reader_, preparer_;
     std::uint64_t n_requests_ = 0;
     ModelLoader loader_;

@@ -9,13 +9,8 @@ Scheduler::Scheduler(const std::vector<host::Opened>& models, const WorkerOption
     for (const host::Opened& served : models) {
         workers_.push_back(make_worker(served, options, metrics.models[served.name]));
         workers_.back()->take_memory();
-        set_bells(*workers_.back());
+        workers_.back()->wake = [this] { bell_.ring(); };
     }
-}
-
-void Scheduler::set_bells(Worker& worker) {
-    worker.wake = [this] { bell_.ring(); };
-    worker.flush = [this] { flush(); };
 }
 
 void Scheduler::start() {
@@ -45,16 +40,13 @@ void Scheduler::run(std::promise<void> begun) {
     exchange_all();
     for (const auto& worker : workers_)
         if (worker) worker->fail_all({503, "server: it is stopping"});
-    flush();
 }
 
 /// A turn of each. False: none had anything to do.
 bool Scheduler::turn_all() {
     bool computed = false;
-    for (const auto& worker : workers_) {
+    for (const auto& worker : workers_)
         if (worker) computed |= worker->turn();
-        flush();
-    }
     return computed;
 }
 
@@ -90,10 +82,9 @@ void Scheduler::exchange_one(Exchange& wanted) {
     std::unique_ptr<Worker>& place = workers_[wanted.model];
     try {
         if (place) place->fail_all({503, "server: its model leaves"});  // what it keeps of texts that have ended
-        flush();
         std::unique_ptr<Worker> old = std::exchange(place, nullptr);
         if (wanted.worker) {
-            set_bells(*wanted.worker);
+            wanted.worker->wake = [this] { bell_.ring(); };
             wanted.worker->begin();
             place = std::move(wanted.worker);
         }

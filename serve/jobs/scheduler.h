@@ -2,7 +2,6 @@
 // and go while it runs.
 #pragma once
 #include <exception>
-#include <functional>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -21,8 +20,6 @@ public:
     Scheduler(const Scheduler&) = delete;
     Scheduler& operator=(const Scheduler&) = delete;
 
-    /// Sends what jobs have delivered, by its thread after every turn. Set before start.
-    std::function<void()> flush = [] {};
     /// Starts the thread; throws host::Error where a model cannot be run.
     void start();
     /// False where the model's queue is full. From any thread.
@@ -54,7 +51,6 @@ private:
     void run(std::promise<void> begun);
     void exchange_all();
     void exchange_one(Exchange& wanted);
-    void set_bells(Worker& worker);
     [[nodiscard]] bool turn_all();
     [[nodiscard]] std::uint64_t sum(std::uint64_t (Worker::*bytes)() const) const;
 

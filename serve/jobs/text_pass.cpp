@@ -42,6 +42,7 @@ ChosenToken chances(const Tokenizer& tokenizer, std::span<const float> logits, T
 
 bool TextWorker::turn() {
     give_up(Clock::now());
+    share_places();
     bool computed = admit();
     computed |= read_sources();
     plan_pass();
@@ -56,8 +57,7 @@ bool TextWorker::turn() {
     std::ranges::stable_sort(handing_, {}, &Choice::choosing);
     for (Choice* choice : handing_) {
         const JobPtr job = choice->job;
-        if (!job) continue;                            // it ended with another choice of its job
-        if (choice->choosing > kQuickChoice) flush();  // others' clients do not wait for this one's token
+        if (!job) continue;  // it ended with another choice of its job
         if (!status.ok()) {
             fail(job, {500, StatusLine(status).c_str()});
             continue;

@@ -79,8 +79,7 @@ public:
     [[nodiscard]] virtual std::uint32_t n_lost_pages() const { return 0; }
 
     FairQueue queue;
-    std::function<void()> wake;           ///< has the scheduler's thread come round again; set before begin
-    std::function<void()> flush = [] {};  ///< sends what jobs have delivered, as the scheduler does after each turn
+    std::function<void()> wake;                 ///< has the scheduler's thread come round again; set before begin
     std::shared_ptr<const host::Opened> model;  ///< what it computes with, where it shares that; null: another has it
 
 protected:
