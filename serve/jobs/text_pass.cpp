@@ -42,7 +42,6 @@ ChosenToken chances(const Tokenizer& tokenizer, std::span<const float> logits, T
 
 bool TextWorker::turn() {
     give_up(Clock::now());
-    share_places();
     bool computed = admit();
     computed |= read_sources();
     plan_pass();
