@@ -24,7 +24,7 @@ public:
         for (std::uint32_t s = 0; s < a.states.size(); ++s) add_state(a.states[s], s, masks, forced[s]);
         for (const Wide& w : masks.wide) add_wide(w);
         merged_ = masks.merged.nodes;
-        for (const std::vector<std::uint32_t>& group : masks.merged.groups) add_group(group, n_mask);
+        for (std::uint32_t g = 0; g < masks.merged.ends.size(); ++g) add_group(masks.merged.group(g), n_mask);
     }
 
     std::vector<std::byte> write(ConstraintHeader header, std::span<const std::byte> own_index) const {
@@ -127,7 +127,7 @@ private:
     }
 
     /// As a list of ids, or as a mask if that is no longer than a few lists.
-    void add_group(const std::vector<std::uint32_t>& tokens, std::size_t n_mask) {
+    void add_group(std::span<const std::uint32_t> tokens, std::size_t n_mask) {
         const auto at = static_cast<std::uint32_t>(words_.size()), n = static_cast<std::uint32_t>(tokens.size());
         if (n < n_mask / 4) {
             groups_.push_back({at, n});

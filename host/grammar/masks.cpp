@@ -245,13 +245,13 @@ private:
         if (!is_new) return below;
         std::uint32_t states[kMostTokenBytes + 1] = {kNoTarget, state};
         const Row* rows[kMostTokenBytes + 1] = {nullptr, &rows_.of(state)};
-        below.height = rows[1]->height;
+        std::uint32_t n_seen = 0, height = rows[1]->height;
         if (index_.nodes[root].token() != kNoNodeToken) below.tokens.push_back(index_.nodes[root].token());
-        for (std::uint32_t i = root + 1; i < index_.nodes[root].end();) {
+        for (std::uint32_t i = root + 1, end = index_.nodes[root].end(); i < end;) {
             const IndexNode node = index_.nodes[i];
             const std::uint32_t depth = node.depth();
             std::uint32_t to = rows[depth - 1]->targets[node.byte()];
-            ++below.n_seen;
+            ++n_seen;
             if (to & Row::kLeaves) below.entries.emplace_back(i, states[depth - 1]);
             to &= ~Row::kLeaves;
             if (to == Row::kNowhere) {
@@ -261,10 +261,12 @@ private:
             if (node.token() != kNoNodeToken) below.tokens.push_back(node.token());
             states[depth] = to;
             rows[depth] = to == states[depth - 1] ? rows[depth - 1] : &rows_.of(to);
-            below.height = std::max(below.height, rows[depth]->height);
+            height = std::max(height, rows[depth]->height);
             ++i;
         }
-        work_ += below.n_seen;
+        below.n_seen = n_seen;
+        below.height = height;
+        work_ += n_seen;
         return below;
     }
 

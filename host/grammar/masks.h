@@ -31,8 +31,14 @@ struct Wide {
 };
 
 struct MergedTokens {
-    std::vector<IndexNode> nodes;                    ///< their ids are groups
-    std::vector<std::vector<std::uint32_t>> groups;  ///< ids of tokens; of few, ascending
+    std::vector<IndexNode> nodes;    ///< their ids are groups
+    std::vector<std::uint32_t> ids;  ///< of all groups' tokens; of few, ascending
+    std::vector<std::size_t> ends;   ///< of each group, in ids
+
+    [[nodiscard]] std::span<const std::uint32_t> group(std::uint32_t n) const {
+        const std::size_t first = n ? ends[n - 1] : 0;
+        return std::span(ids).subspan(first, ends[n] - first);
+    }
 };
 
 struct Masks {

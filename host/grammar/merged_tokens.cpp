@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <bitset>
+#include <span>
+#include <utility>
 
 #include "host/base/list_numbers.h"
 
@@ -39,9 +41,8 @@ public:
     }
 
     std::optional<MergedTokens> merge(const std::vector<std::uint32_t>& starts) {
-        std::vector<std::uint32_t> roots;
-        for (std::uint32_t i = 0; i < index_.nodes.size(); i = index_.nodes[i].end()) roots.push_back(i);
-        add_children(roots, set_of(starts), 1);
+        for (std::uint32_t i = 0; i < index_.nodes.size(); i = index_.nodes[i].end()) line_.push_back(i);
+        add_children(0, set_of(starts), 1);
         if (is_too_much()) return std::nullopt;
         return std::move(out_);
     }
@@ -149,35 +150,47 @@ private:
         return sets_[set].next[byte_class];
     }
 
-    /// The children of a node whose tokens lead to `set`: `nodes` of the index, all of them at `depth`, merged by class.
-    void add_children(const std::vector<std::uint32_t>& nodes, std::uint32_t set, std::uint32_t depth) {
-        std::vector<std::vector<std::uint32_t>> merged(sets_[set].bytes.size());
-        for (const std::uint32_t node : nodes)
-            if (const std::uint8_t c = sets_[set].class_of[index_.nodes[node].byte()]; c != 0)
-                merged[c].push_back(node);
-        work_ += nodes.size() + merged.size();
-        for (std::uint8_t c = 1; c < merged.size() && !is_too_much(); ++c) {
-            if (merged[c].empty()) continue;
+    /// The children of a node whose tokens lead to `set`: nodes of the index from `first` on in line_, all of them at `depth`, merged by
+    /// class. They leave the line.
+    void add_children(std::size_t first, std::uint32_t set, std::uint32_t depth) {
+        const std::size_t n_classes = sets_[set].bytes.size(), last = line_.size();
+        const auto class_at = [&](std::size_t i) { return sets_[set].class_of[index_.nodes[line_[i]].byte()]; };
+        std::uint32_t ends[257] = {};  // by class: in the line, where the nodes stand again by class
+        for (std::size_t i = first; i < last; ++i) ++ends[class_at(i)];
+        auto end = static_cast<std::uint32_t>(last);
+        for (std::size_t c = 0; c < n_classes; ++c) ends[c] = std::exchange(end, end + ends[c]);
+        line_.resize(2 * last - first);
+        for (std::size_t i = first; i < last; ++i) line_[ends[class_at(i)]++] = line_[i];
+        work_ += last - first + n_classes;
+        for (std::size_t c = 1; c < n_classes && !is_too_much(); ++c) {
+            if (ends[c - 1] == ends[c]) continue;
             const auto number = static_cast<std::uint32_t>(out_.nodes.size());
-            out_.nodes.push_back({sets_[set].bytes[c], group_of(merged[c]) << 8 | depth});
-            std::vector<std::uint32_t> children;
-            for (const std::uint32_t node : merged[c])
-                for (std::uint32_t i = node + 1; i < index_.nodes[node].end(); i = index_.nodes[i].end())
-                    children.push_back(i);
-            if (!children.empty()) add_children(children, next_set(set, c), depth + 1);
+            const std::uint32_t group = group_of(std::span(line_).subspan(ends[c - 1], ends[c] - ends[c - 1]));
+            out_.nodes.push_back({sets_[set].bytes[c], group << 8 | depth});
+            const std::size_t children = line_.size();
+            for (std::size_t i = ends[c - 1]; i < ends[c]; ++i) {
+                const std::uint32_t node = line_[i];
+                for (std::uint32_t child = node + 1; child < index_.nodes[node].end();
+                     child = index_.nodes[child].end())
+                    line_.push_back(child);
+            }
+            if (line_.size() > children) add_children(children, next_set(set, static_cast<std::uint8_t>(c)), depth + 1);
             out_.nodes[number].end_byte |= static_cast<std::uint32_t>(out_.nodes.size()) << 8;
         }
+        line_.resize(first);
     }
 
     /// The group of the tokens that end at these nodes.
-    std::uint32_t group_of(const std::vector<std::uint32_t>& nodes) {
-        std::vector<std::uint32_t> tokens;
+    std::uint32_t group_of(std::span<const std::uint32_t> nodes) {
+        std::vector<std::uint32_t>& ids = out_.ids;
+        const std::size_t first = ids.size();
         for (const std::uint32_t node : nodes)
-            if (index_.nodes[node].token() != kNoNodeToken) tokens.push_back(index_.nodes[node].token());
-        if (tokens.empty()) return kNoNodeToken;
-        if (tokens.size() < index_.vocab_size / 64) std::sort(tokens.begin(), tokens.end());  // more become a mask
-        out_.groups.push_back(std::move(tokens));
-        return static_cast<std::uint32_t>(out_.groups.size() - 1);
+            if (index_.nodes[node].token() != kNoNodeToken) ids.push_back(index_.nodes[node].token());
+        if (ids.size() == first) return kNoNodeToken;
+        if (ids.size() - first < index_.vocab_size / 64)  // more become a mask
+            std::sort(ids.begin() + static_cast<std::ptrdiff_t>(first), ids.end());
+        out_.ends.push_back(ids.size());
+        return static_cast<std::uint32_t>(out_.ends.size() - 1);
     }
 
     const Automaton& a_;
@@ -186,6 +199,7 @@ private:
     std::vector<StateSet> sets_;
     ListNumbers known_;
     std::vector<std::uint32_t> stamps_;
+    std::vector<std::uint32_t> line_;  // nodes of the index, level behind level
     std::uint32_t stamp_ = 0;
     std::uint64_t work_ = 0;
     MergedTokens out_;
@@ -199,7 +213,7 @@ std::vector<std::uint32_t> skips_of(const MergedTokens& merged, const std::vecto
     for (auto i = static_cast<std::uint32_t>(merged.nodes.size()); i-- > 0;) {
         const IndexNode node = merged.nodes[i];
         bool all =
-            node.token() == kNoNodeToken || has(mask, merged.groups[node.token()].front());  // a group's are alike
+            node.token() == kNoNodeToken || has(mask, merged.group(node.token()).front());  // a group's are alike
         for (std::uint32_t child = i + 1; all && child < node.end(); child = merged.nodes[child].end())
             all = has(skips, child);
         if (all) skips[i / 32] |= 1u << i % 32;
