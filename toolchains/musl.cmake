@@ -4,6 +4,7 @@ set(CMAKE_SYSTEM_NAME Linux)
 find_program(FOVEA_ZIG NAMES zig python-zig REQUIRED DOC "Zig, whose Clang has musl and libc++")
 foreach(language C CXX ASM)
   set(CMAKE_${language}_COMPILER ${FOVEA_ZIG} cc -target ${CMAKE_SYSTEM_PROCESSOR}-linux-musl)
+  set(CMAKE_${language}_FLAGS_INIT -fno-sanitize=undefined)  # which Zig says by itself where a file has -Og
   set(CMAKE_${language}_FLAGS_RELEASE_INIT -g0)  # Zig says -g by itself, which makes programs of 125 MB
   set(CMAKE_${language}_ARCHIVE_CREATE "${FOVEA_ZIG} ar qc <TARGET> <LINK_FLAGS> <OBJECTS>")
   set(CMAKE_${language}_ARCHIVE_FINISH "${FOVEA_ZIG} ranlib <TARGET>")
