@@ -13,7 +13,9 @@ const addon = (() => {
   for (const built of [name, `${name}-musl`]) {
     try {
       return require(built);
-    } catch {  // none for this machine: WebAssembly
+    } catch (error) {  // none for this machine: WebAssembly
+      if (error.code !== 'MODULE_NOT_FOUND')
+        process.emitWarning(`${built} cannot be loaded, so WebAssembly computes: ${error.message}`);
     }
   }
 })();
